@@ -176,9 +176,9 @@ impl GovernParts {
         self.files.has_news(config) || self.pins.has_news() || self.canaries.has_news()
     }
 
-    /// Applies switches, grants, approvals of tools and the key of canaries that were written since the last call. Looks
-    /// at their four files and reads those that changed. Returns the number of switches that were rewritten because
-    /// their file was gone.
+    /// Applies switches, grants, approvals of tools and the key of canaries that were written since the last call.
+    /// Looks at their four files and reads those that changed. Returns the number of switches that were rewritten
+    /// because their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
         if let Some(key) = self.canaries.news() {
             self.guard.set_canary_key(key);

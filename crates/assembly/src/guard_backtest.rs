@@ -1,8 +1,7 @@
 //! Tries the guard on recorded calls of tools: which of them would now be refused, changed, held or reported.
 //!
 //! Definitions come from the lists on the tape. Messages of which redaction removed a part are judged as far as they
-//! are there, and counted. Arguments and the content of answers are judged; flows, canaries, forms and the schemas of
-//! results are not.
+//! are there, and counted. Flows, canaries, forms and the schemas of results are not tried.
 
 use bytes::Bytes;
 use signalbox_engine::catalog::{EntryRef, ListKind};

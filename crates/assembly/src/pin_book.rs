@@ -43,8 +43,7 @@ pub fn read_lock(path: &Path) -> Result<Option<LockFile>, PinFileError> {
     parsed.map(Some)
 }
 
-/// Definitions that a gateway compares lists with. It follows the lock file, and remembers what it saw where there is
-/// none.
+/// Definitions that a gateway compares lists with: those of the lock file, or without one those that it saw first.
 pub(crate) struct PinBook {
     seen: AuthFile,
     state: Mutex<PinState>,

@@ -1,7 +1,7 @@
 //! Measures the time that cleaning and scoring take: `cargo run --release --example guard_speed -- FILE…`.
 //!
-//! Without a file it measures prose that is made here. Each file is measured whole and in pieces of 160 bytes, the size of the
-//! text of a small call.
+//! Without a file it measures prose that is made here. It measures each file whole, and in pieces of 160 bytes, the size
+//! of the text of a small call.
 
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measures")]
 

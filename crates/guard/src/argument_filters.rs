@@ -51,8 +51,7 @@ const MAX_DEPTH: usize = 128;
 /// Longest value without known meaning that is judged by its looks, in bytes.
 const MAX_UNKNOWN: usize = 512;
 
-/// Examines the arguments of a call. Returns the findings in the order of the arguments, at most [`MAX_FINDINGS`] of a
-/// kind.
+/// Examines the arguments of a call. Returns findings in their order, at most [`MAX_FINDINGS`] of a kind.
 #[must_use]
 pub fn examine(arguments: &Value, meanings: &Meanings) -> Vec<ArgumentFinding> {
     let (findings, place, schema_place) = Default::default();

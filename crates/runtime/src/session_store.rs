@@ -102,8 +102,7 @@ impl SessionStore {
         true
     }
 
-    /// Removes the sessions for which `is_gone` returns true. It gets the name of the principal and the time of the
-    /// last use.
+    /// Removes the sessions for which `is_gone` returns true, given the name of the principal and the last use.
     pub(crate) fn forget(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
         let mut dormant = self.dormant.lock().unpoisoned();
         for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {

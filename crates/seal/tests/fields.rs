@@ -1,7 +1,7 @@
 //! P-29: every field of the definition is signed, or on the list of those that are not on purpose.
 //!
 //! The test walks the definition, appends each field to a message as protobuf would, and compares what is signed with
-//! and without it. A field that somebody adds to the definition and forgets in `prepare` makes it fail.
+//! and without it. A field of the definition that is missing in `prepare` makes it fail.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail wherever it wants")]
 
@@ -16,8 +16,7 @@ use signalbox_seal::{
     prepare_response_for_signing,
 };
 
-/// What is not signed, and why: the signature cannot cover itself, hops have signatures of their own, and every gateway
-/// has ids of its own.
+/// Fields without a signature: it cannot cover itself, hops have their own, and each gateway sets its own ids.
 const NOT_SIGNED: [&str; 5] =
     ["McpRequest.signature", "McpRequest.hops", "McpRequest.id_json", "McpResponse.signature", "McpResponse.id_json"];
 

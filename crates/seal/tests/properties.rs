@@ -1,5 +1,4 @@
-//! What holds for all data: equal data have equal bytes, different data different ones, and nothing is lost on the
-//! wire.
+//! Properties of all data: equal data have equal bytes, different data different ones, and the wire loses nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 

@@ -14,7 +14,8 @@ const BITS: usize = 16;
 const LAST_LEVEL: usize = (LEVELS - 1) * BITS;
 /// Number of groups of keywords. Only pairs of one group together make a candidate.
 const BUCKETS: usize = BITS / 2;
-/// Number of buckets for keywords of each length. Most keywords are long; these numbers make the fewest candidates in prose.
+/// Number of buckets for keywords of each length. Most keywords are long: these numbers make the fewest candidates in
+/// prose.
 const BUCKETS_BY_LENGTH: [(RangeInclusive<usize>, usize); 4] =
     [(0..=3, 1), (4..=4, 2), (5..=6, 2), (7..=usize::MAX, 3)];
 /// Number of possible pairs of bytes.

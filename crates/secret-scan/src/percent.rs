@@ -19,8 +19,8 @@ pub(crate) enum Escapes {
     None,
     /// All escapes stand for characters that must be encoded, so keywords are still visible.
     Usual,
-    /// Some escapes stand for letters or digits, which need no encoding, or for characters beyond ASCII, so they may hide
-    /// a keyword.
+    /// Some escapes stand for letters or digits, which need no encoding, or for characters beyond ASCII. They may hide a
+    /// keyword.
     Hiding,
 }
 

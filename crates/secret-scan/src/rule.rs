@@ -40,7 +40,7 @@ const CACHE: usize = 256 << 10;
 
 /// Shorthands in patterns, which keep the rules consistent with each other.
 const SHORTHANDS: &[(&str, &str)] = &[
-    // Between a name and its value: `NAME=value`, `name: "value"`, `"name": "value"`, and the same within a JSON string.
+    // Between a name and its value: `NAME=value`, `name: "value"`, `"name": "value"`, and these within a JSON string.
     ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,8}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,16}(?:\\*["'`])?"#),
     // Rest of a name.
     ("<name>", r"[A-Za-z0-9_.\-]{0,40}"),

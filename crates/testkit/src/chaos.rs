@@ -36,12 +36,11 @@ use world::{BOUND, World};
 const FAULT_EVERY: Duration = Duration::from_secs(1);
 /// How long clients call before the first fault, so that what is opened at the first use is open.
 const WARM_UP: Duration = Duration::from_secs(4);
-/// How long every backend may take to serve again once all faults are lifted; a backoff may have grown to a minute.
+/// Maximum time until every backend serves again after all faults; a backoff may have grown to a minute.
 const RECOVERY: Duration = Duration::from_secs(180);
-/// How long what the gateway holds may take to shrink again: idle connections and parked streams have up to two
-/// minutes.
+/// Maximum time until the gateway's memory shrinks: idle connections and parked streams last up to two minutes.
 const REST: Duration = Duration::from_secs(240);
-/// How long idle connections to backends are kept, and some more.
+/// Lifetime of idle connections to backends, and some more.
 const IDLE: Duration = Duration::from_secs(8);
 /// Settings besides the backends: sessions that nobody ends expire soon.
 const SETTINGS: &str = "[mcp.protocol.security]\nsession_timeout = 20\n";

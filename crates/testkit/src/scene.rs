@@ -85,8 +85,8 @@ pub async fn status(data_dir: &Path) -> anyhow::Result<Value> {
     all.into_iter().next().with_context(errors)
 }
 
-/// What `signalbox ARGS` prints about this data folder, once it succeeds: a tape is begun with its first entries, a
-/// moment after they happened.
+/// Returns the output of `signalbox ARGS` about this data folder. Retries until it succeeds: a tape begins a moment
+/// after its first events.
 ///
 /// # Errors
 /// When it never succeeds.

@@ -1,5 +1,5 @@
-//! Days on which a database, a disk or an address is away for a while: nothing is lost, nobody is slower who did not
-//! ask for it, and everything goes on by itself afterwards.
+//! Outages of a database, a disk or an address: no record is lost, calls stay fast unless the configuration makes them
+//! wait, and the gateway recovers by itself.
 //!
 //! `MCP_TEST_AUDIT_AWAY` is how many seconds things are away; a few in the suite, a minute in `script/prove`.
 
@@ -75,8 +75,7 @@ impl Steady {
     }
 
     /// Waits as long as something is away, and sees that calls go on as in a good time. A busy machine may be slow
-    /// meanwhile, so this goes on until there is a second that is nearly as good: whoever waits for what is away never
-    /// has one.
+    /// meanwhile, so this goes on until one second is nearly as good: calls that wait for an outage never have one.
     async fn undisturbed(&self, what: &str, good: u64) {
         self.slowest.store(0, Ordering::Relaxed);
         let (begun, before, mut best) = (Instant::now(), self.done.load(Ordering::Relaxed), 0);

@@ -1,4 +1,4 @@
-//! Calls that need somebody's consent, at a real gateway: every way to give it, every way in which it does not count.
+//! Calls that need consent, at a real gateway: every way to give it, and every way in which it does not count.
 //! The tool runs at most once, counted at the backend.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

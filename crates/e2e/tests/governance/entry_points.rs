@@ -209,8 +209,7 @@ impl Stream {
 const WITHDRAWN: &str = "test://watched-resource";
 const KEPT: &str = "test://static-text";
 
-/// Who subscribed to a resource is not told of it any more once it may not read it, on the stream that it has or on one
-/// that it resumes.
+/// A subscriber that may no longer read a resource hears nothing of it, on its stream or on a resumed one.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_resource_are_not_told_once_its_permission_is_withdrawn() {
     let backend = child("one", ServedEra::Old, "").unwrap();

@@ -247,8 +247,7 @@ fn received(client: &Client, mark: usize) -> Vec<Value> {
     heard.map(|one| serde_json::from_str(&one.text).unwrap()).collect()
 }
 
-/// Sends a request and returns every message up to its answer, and up to the notification with this label if one must
-/// come.
+/// Sends a request and returns every message up to its answer, or up to the notification with this label.
 async fn exchange(client: &Client, method: &str, label: Option<&str>) -> Vec<Value> {
     let mark = client.wire_log().len();
     let argument = json!({"name": "x", "value": "y"});

@@ -75,8 +75,8 @@ async fn callers_and_tools_have_limits_of_their_own() {
     );
 }
 
-/// Names that nobody has and a tool that the caller must not see are counted together, so that probing costs, and the
-/// moment at which a limit is met tells nobody which of them is there.
+/// Unknown names and hidden tools share one count, so that probing costs, and so that reaching a limit does not reveal
+/// which of them exist.
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_and_hidden_names_share_one_bucket() {
     let limits = "tool_requests_per_minute = 3";

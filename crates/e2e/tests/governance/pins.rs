@@ -143,8 +143,7 @@ async fn usable(client: &HttpClient, name: &str) {
     eventually("the tool can be used", works).await.unwrap();
 }
 
-/// Proves the rows T2 and T3 of the threats: the change is refused, shown, recorded, and approved as exactly that
-/// version.
+/// Proves the rows T2 and T3 of the threats: the change is refused, shown, recorded, and approved as that version.
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_lock_file_a_changed_tool_is_in_quarantine_until_that_version_is_approved() {
     let server = ChangingServer::start().await;

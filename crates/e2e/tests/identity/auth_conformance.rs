@@ -1,8 +1,7 @@
-//! The authorization scenarios of the public conformance runner, with the gateway as the client of the runner's
-//! servers.
+//! The authorization scenarios of the public conformance runner: the gateway is the client of the runner's servers.
 //!
-//! What does not pass is on the page `docs/backend-auth-conformance.md`, with the reason. A scenario that fails and is
-//! not there fails the test, and so does one that is there and passes.
+//! The page `docs/backend-auth-conformance.md` lists the scenarios that do not pass, with reasons. The test fails if a
+//! failing scenario is missing there, or if a listed one passes.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants, and says what it counted")]
 

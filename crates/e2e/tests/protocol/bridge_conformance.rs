@@ -1,8 +1,8 @@
 //! The public conformance runner across the eras: an old server must look like a new one through the gateway, a new one
 //! like an old one, and the gateway like a good client to both.
 //!
-//! What cannot pass is on the page `docs/bridge-conformance.md`, with the reason. A check that fails and is not there
-//! fails the test, and so does a check that is there and passes.
+//! The page `docs/bridge-conformance.md` lists the checks that cannot pass, with reasons. The test fails if a failing
+//! check is missing there, or if a listed one passes.
 
 #![expect(
     clippy::unwrap_used,

@@ -72,8 +72,7 @@ fn texts(document: &Value) -> Vec<String> {
     calls.iter().map(|call| call["result"]["content"].to_string()).collect()
 }
 
-/// What was on the wire is 2026-07-28 and nothing else: no `initialize`, no request of the server, and questions as
-/// results.
+/// Asserts that the wire was 2026-07-28 alone: no `initialize`, no request of the server, and questions as results.
 fn check_wire(name: &str, document: &Value) {
     assert_eq!(document["protocolVersion"], "2026-07-28", "{name}");
     let wire = document["wire"].as_array().unwrap();

@@ -1,5 +1,4 @@
-//! What passed is on the tape: whole sessions, explanations from the tape alone, and what happens when the process or
-//! the store fails.
+//! Tapes of a real gateway: whole sessions, explanations from the tape alone, and failures of the process or the store.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

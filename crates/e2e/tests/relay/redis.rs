@@ -1,5 +1,5 @@
-//! Two gateways that keep the relay's sessions in one Redis: whoever comes to one of them reaches pages at the other,
-//! and a gateway or Redis that is restarted has a defined outcome.
+//! Two gateways that keep the relay's sessions in one Redis: a client of one reaches pages at the other, and a restart
+//! of a gateway or of Redis has a defined outcome.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 #[allow(dead_code, reason = "a part of it is used here")]

@@ -1,5 +1,4 @@
-//! What fails, and whom it hurts: children that are killed, backends that never answer, are down, or lose their
-//! sessions.
+//! Failures hurt their own calls alone: children are killed, backends never answer, are down, or lose their sessions.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::time::{Duration, Instant};

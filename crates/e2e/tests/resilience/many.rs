@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 /// Client processes that share the streams; each has descriptors of its own to use up.
 const PROCESSES: usize = 4;
-/// What the gateway may hold at rest besides the pages of its program file, and for each session or stream beyond that:
-/// about 400 MB for 10,000 of each. A build for debugging holds more.
+/// Maximum memory at rest besides the pages of the program file, and for each session or stream beyond that: about 400
+/// MB for 10,000 of each. A build for debugging holds more.
 const REST_KB: usize = if cfg!(debug_assertions) { 25_000 } else { 15_000 };
 const EACH_KB: usize = 18;
 /// Connections to the backend that any number of clients share.

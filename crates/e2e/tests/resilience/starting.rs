@@ -1,5 +1,4 @@
-//! How the gateway starts and ends: backends that take their time, calls in flight, and processes that must not be
-//! left.
+//! Start and end of the gateway: slow backends, calls in flight, and processes that must not be left.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::time::{Duration, Instant};

@@ -166,8 +166,7 @@ proptest! {
         }
     }
 
-    /// What is read by way of a template is in no list. It can be used if and only if it would be listed where its
-    /// backend listed it.
+    /// A URI of a template is in no list. It can be read if and only if its caller would see it in the backend's list.
     #[test]
     fn a_template_reaches_what_a_list_would_show(
         entries in catalog(),

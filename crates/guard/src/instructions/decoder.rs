@@ -197,7 +197,7 @@ fn is_language(text: &str) -> bool {
     plain && letters * 100 >= count * LETTERS_PERCENT
 }
 
-/// Returns what invisible characters of a text spell: tags, bytes in variation selectors, bits in zero-width characters.
+/// Returns the text that invisible characters spell: tags, bytes in variation selectors, bits in zero-width characters.
 fn decode_invisible(text: &str) -> String {
     let edits: Vec<Edit> = cleaning::find_hidden(text);
     let mut spelled = String::new();

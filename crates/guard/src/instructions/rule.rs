@@ -12,8 +12,8 @@ pub(super) const BUILT_IN: &str = include_str!("../../rules/instructions.toml");
 
 /// Maximum compiled size of one pattern, in bytes.
 const MAX_COMPILED: usize = 8 << 20;
-/// Maximum memory that the search of one pattern keeps, in bytes. Most need a fraction of it. With a sixteenth, texts that are
-/// full of keywords take seven times as long, because states are dropped and made again.
+/// Maximum memory that the search of one pattern keeps, in bytes. Most need a fraction of it. With a sixteenth, texts
+/// that are full of keywords take seven times as long, because states are dropped and made again.
 const CACHE: usize = 16 << 20;
 /// Minimum length of a keyword, in characters.
 const MIN_KEYWORD: usize = 2;
@@ -48,7 +48,7 @@ pub enum BadInstructionRules {
     Keywords(String),
 }
 
-/// How a rule is tried and counted.
+/// Condition under which a rule is tried, and the sign of its points.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RuleKind {
@@ -213,8 +213,8 @@ fn expand(pattern: &str, shorthands: &BTreeMap<String, String>) -> String {
 
 fn compile(id: &str, pattern: &str) -> Result<Regex, BadInstructionRules> {
     let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED)).hybrid_cache_capacity(CACHE).utf8_empty(false);
-    // Patterns of other languages count every byte beyond ASCII as a part of a word, because the Unicode classes are too
-    // large to be repeated. Patterns of English are many times smaller where letters have two cases and not three.
+    // Patterns of other languages count every byte beyond ASCII as a part of a word, because the Unicode classes are
+    // too large to be repeated. Patterns of English are many times smaller if letters have two cases and not three.
     let unicode = !pattern.replace('’', "").is_ascii();
     let bounded = pattern.replace(r"\w", r"(?-u:[\w\x80-\xff])").replace(r"\b", r"(?-u:\b)");
     let pattern = if unicode { &bounded } else { pattern };

@@ -88,8 +88,8 @@ pub struct Score<'a> {
     pub verdict: InstructionVerdict,
 }
 
-/// Returns the largest sum of weights in a stretch. A rule counts once per stretch, with its heaviest match, and so does
-/// what takes points off, at most `most` in all.
+/// Returns the largest sum of weights in a stretch. A rule counts once per stretch, with its heaviest match. Relief
+/// counts once per rule too, and takes at most `most` points off.
 pub(super) fn largest_sum(signals: &[Signal<'_>], reliefs: &[Relief], most: u32) -> u32 {
     let mut largest = 0;
     for (index, first) in signals.iter().enumerate() {

@@ -31,7 +31,7 @@ struct DigitGroup {
 }
 
 impl PhoneNumber {
-    /// Reads a number whose first digit is at an offset, behind so many signs. Brackets around its first group belong to it.
+    /// Reads a number whose first digit is at an offset, behind so many signs, with brackets around its first group.
     pub(super) fn read(segment: Segment<'_>, start: usize, signs: usize) -> Self {
         let is_in_brackets = is_in_brackets(segment, start - signs, run_end(segment, start));
         let mut number = Self::default();

@@ -2,7 +2,7 @@
 
 /// Class of private data.
 ///
-/// Where findings overlap, the class that comes first here names the whole span.
+/// The first class here names a span of findings that overlap.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrivacyClass {

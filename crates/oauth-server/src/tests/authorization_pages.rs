@@ -43,7 +43,7 @@ fn pages_are_safe_against_csrf_and_framing() {
     assert_eq!((page.header("x-frame-options"), page.header("cache-control")), (Some("DENY"), Some("no-store")));
     scene.cookies = String::new();
     assert_eq!(scene.consent(&ticket, "allow").status, 400);
-    // A ticket of somebody else's browser is worth nothing in this one.
+    // A ticket of another browser is worth nothing in this one.
     let mine = scene.begin(&client);
     assert_eq!(scene.consent(&ticket, "allow").status, 400);
     assert_eq!(scene.sign_in(&mine, "ada", PASSWORD).status, 200);

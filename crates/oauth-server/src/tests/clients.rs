@@ -78,7 +78,7 @@ fn registration_is_bounded_in_rate_count_and_size() {
         assert_eq!(scene.register(&[BACK]).status, 201, "{n}");
     }
     assert_eq!(scene.register(&[BACK]).status, 429);
-    // From many addresses: the count is bounded, and clients that nobody used give way after a day.
+    // From many addresses: the count is bounded, and unused clients give way after a day.
     let from = |n: u32| {
         let body = json!({"redirect_uris": [BACK]}).to_string();
         scene.server.register(body.as_bytes(), Some(IpAddr::from(n.to_be_bytes())), &scene.moment()).status

@@ -10,7 +10,7 @@ fn refresh_tokens_are_rotated_and_one_that_comes_twice_ends_all_tokens_of_its_gr
     let (access, second) = pair_of(&scene.refresh(&client, &first));
     assert_ne!(first, second);
     let (_, third) = pair_of(&scene.refresh(&client, &second));
-    // Somebody has kept the second one.
+    // A thief replays the second token.
     assert_eq!(error_of(&scene.refresh(&client, &second)), "invalid_grant");
     assert_eq!(error_of(&scene.refresh(&client, &third)), "invalid_grant", "the client's own is over too");
     let revoked: Vec<String> = scene.server.revoked().into_iter().map(|(id, _)| id).collect();
@@ -33,7 +33,7 @@ fn a_code_is_good_once_for_a_minute_and_only_with_its_verifier() {
     let said = claims(&access);
     assert_eq!((&said["iss"], &said["aud"], &said["sub"]), (&json!(ISSUER), &json!(RESOURCE), &json!("ada")));
     assert_eq!((&said["scope"], &json_of(&reply)["expires_in"]), (&json!("mcp files:write"), &json!(600)));
-    // The code again: whoever has it has stolen it, or was stolen from.
+    // A second use of the code means that it was stolen.
     assert_eq!(error_of(&scene.redeem(&client, &code, &[])), "invalid_grant");
     assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
     for (name, value, error) in [

@@ -74,7 +74,7 @@ fn whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
     assert_eq!((back.status, back.header("location")), (303, Some("/auth/connect/abc")));
     assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), ["ada"]);
     assert_eq!(scene.consent(&ticket, "allow").status, 400, "a visit gives nothing to any client");
-    // Another browser is not the visitor, and whoever signs in for a client is none.
+    // Another browser is not the visitor, and a sign-in for a client makes none.
     let visit = scene.cookies.clone();
     for foreign in ["", &visit[..visit.len() - 1], "signalbox-abcdefgh=x"] {
         assert_eq!(scene.server.visitors(foreign, scene.now.get()), NOBODY, "{foreign}");

@@ -12,8 +12,7 @@ fn pages() -> Vec<(String, String)> {
     names.map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// Whether a page has a heading that a link reaches by this name: in lower case, without punctuation, with `-` for
-/// spaces.
+/// Returns true if a link reaches a heading of the page by this name: in lower case, with `-` for spaces.
 fn has_heading(text: &str, name: &str) -> bool {
     let mut fenced = false;
     text.lines().any(|line| {

@@ -112,8 +112,7 @@ impl PostgresServer {
         assert!(self.answers(), "the server does not start again");
     }
 
-    /// Stops its processes in the middle of what they do, until what is returned is dropped: connections are taken, and
-    /// nobody answers.
+    /// Stops its processes until the returned guard is dropped: the server takes connections and does not answer.
     pub fn hang(&self) -> Hanging {
         let first = server_id(&self.folder, self.child.id());
         self.signal("-STOP", &first);

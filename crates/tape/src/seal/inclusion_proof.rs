@@ -193,8 +193,7 @@ impl InclusionProof {
         Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
     }
 
-    /// Reads a proof from such a document. Every member of it must be covered by the hashes: a reader sees the
-    /// document.
+    /// Reads a proof from a document. The hashes must cover every member, because a reader sees them all.
     ///
     /// # Errors
     /// Fails if the text is not a proof, or says more than is proved.

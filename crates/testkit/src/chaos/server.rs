@@ -1,8 +1,8 @@
 //! A server that misbehaves on command, over every transport.
 //!
-//! What it is told stands in a file that it reads at every request, so that one order reaches every process of a
-//! backend and outlives each of them. Every run of its tool is a line in a journal, written before anything is
-//! answered: whoever asks for the same work twice is found out, whatever became of the answers.
+//! It reads its orders from a file at every request, so that one order reaches every process of a backend and outlives
+//! each of them. Every run of its tool is a line in a journal, written before the answer: the journal shows a call that
+//! ran twice, even if no answer arrived.
 
 mod pipe;
 mod speech;

@@ -12,8 +12,7 @@ use super::call_log::{CallLog, LoggedCall};
 use super::cast::Cast;
 use super::dice::Dice;
 
-/// How long any call may take. Backends that are struck have three seconds, or five to start; the rest is for the
-/// machine.
+/// Maximum time of a call. Struck backends have three seconds, or five to start; the rest is for a busy machine.
 pub const BOUND: Duration = Duration::from_secs(60);
 
 /// The world.

@@ -37,8 +37,8 @@ impl Known {
         Ok(known)
     }
 
-    /// What a run says otherwise than the page: checks that do not pass and are not on it, and checks on it that pass,
-    /// come out another way or are not made any more.
+    /// Returns the differences of a run from the page: failing checks that the page lacks, and listed checks that pass,
+    /// fail in another way or are gone.
     pub fn unlike(&self, verdict: &RunnerVerdict) -> Vec<String> {
         let passes = |status: Status| matches!(status, Status::Success | Status::Info);
         let mut unlike = Vec::new();

@@ -1,5 +1,5 @@
-//! Tools that do what no server should, or what servers seldom do: answers to nobody, doubled and late ones, questions
-//! that are taken back, batches, pings.
+//! Tools that break the protocol or use rare parts of it: answers without a request, doubled and late ones, questions
+//! that the server takes back, batches, pings.
 
 use serde_json::{Value, json};
 

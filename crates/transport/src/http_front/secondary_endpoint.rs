@@ -306,8 +306,7 @@ async fn settle_session(
     find_principal(connection, entry_request, caller, session_in(headers), id).await
 }
 
-/// Finds the principal of this session. Without a session id it does nothing: the session lookup that follows refuses
-/// the request.
+/// Finds the principal of this session. Leaves a request without a session id to the lookup, which refuses it.
 async fn find_principal(
     connection: &ClientConnection,
     entry_request: EntryRequest,

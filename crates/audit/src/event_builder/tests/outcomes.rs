@@ -34,7 +34,7 @@ fn a_call_has_an_intent_and_an_outcome() {
     assert!(maker.open.is_empty());
 }
 
-/// What a policy refuses is an outcome and a violation; what was forged is critical.
+/// A refusal by a policy is an outcome and a violation; a forged request is critical.
 /// Proves G-22 and G-27.
 #[test]
 fn a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
@@ -132,7 +132,6 @@ fn a_call_ends_with_one_of_the_statuses() {
     }
 }
 
-/// What is remembered of exchanges is bounded.
 #[test]
 fn exchanges_that_never_end_are_not_remembered_without_bound() {
     let mut maker = maker(ALL, false);

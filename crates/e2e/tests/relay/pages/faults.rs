@@ -1,5 +1,4 @@
-//! What becomes of calls when pages, sessions and answers go wrong: each has a defined outcome, none runs twice, none
-//! hangs.
+//! Calls whose pages, sessions or answers go wrong: each has a defined outcome, none runs twice, none hangs.
 
 use super::page::{Events, Page, send};
 use super::{Agent, OPEN, gateway, text};

@@ -158,7 +158,8 @@ async fn call_all(gateway: &GatewayProcess, backend: &str, tools: &[(&str, Outco
 async fn a_hostile_http_backend_hurts_only_its_own_calls() {
     let hostile = hostile_http::start().await;
     let web = format!("[backends.web]\nurl = \"http://{}/mcp\"\nera = \"old\"\ntimeout = 2\n", hostile.address);
-    // The guard makes the tables of its patterns at the first texts that need them, which is no growth by hostile answers.
+    // The guard makes the tables of its patterns at the first texts that need them. Hostile answers do not cause that
+    // growth.
     let gateway = GatewayProcess::serve(&format!("guard.level = 'off'\n{}{web}", fixture_config())).await.unwrap();
     gateway.ready().await.unwrap();
     let tools: Vec<_> = TOOLS.iter().map(|name| (*name, web_outcome(name))).collect();

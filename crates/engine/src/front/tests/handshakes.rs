@@ -1,4 +1,4 @@
-//! How a connection begins: `initialize`, versions, and what a client says of itself.
+//! Handshakes: `initialize`, versions, and the client's description of itself.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn the_new_era_wants_its_meta_and_a_version_we_serve() {
     assert!(caps[0].contains("-32602"));
 }
 
-/// What a client says of itself is kept for each session, so it has a bound.
+/// Each session keeps the client's description of itself, so it has a bound.
 #[test]
 fn a_client_that_says_too_much_of_itself_is_refused() {
     let long = "x".repeat(crate::profile::MAX_CLAIMED);
